@@ -3,20 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use bollard::{
-    container::LogOutput,
+    container::{AttachContainerResults, LogOutput},
     errors::Error,
     models::ContainerCreateBody,
     query_parameters::{
-        AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, InspectContainerOptions,
-        KillContainerOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
-        WaitContainerOptions,
+        AttachContainerOptions, AttachContainerOptionsBuilder, CreateContainerOptionsBuilder,
+        InspectContainerOptions, KillContainerOptionsBuilder, RemoveContainerOptionsBuilder,
+        StartContainerOptions, WaitContainerOptions,
     },
 };
 use futures_util::{Stream, StreamExt};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
     sync::oneshot,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use tool_core::Dispatch;
 use tool_settings::program::ProgramLimits;
@@ -26,6 +26,10 @@ use super::{Engine, EngineError, Runs};
 
 /// Time that an engine gets to make or remove a container after its call has ended.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Number of times that an engine is asked to attach to a container.
+const MAX_ATTACHES: u32 = 3;
+/// Pause before it is asked again.
+const ATTACH_PAUSE: Duration = Duration::from_millis(100);
 /// Exit code of a program that was ended by `SIGKILL`.
 const KILLED: i64 = 128 + 9;
 /// Exit code of a program that reached its limit of processor time (`SIGXCPU`).
@@ -140,6 +144,27 @@ async fn stopped(reply: &mut ReplySender, deadline: Instant, runs: &Runs) -> Res
     }
 }
 
+/// Attaches to a container that was not started. Podman starts a monitor for it then, and sometimes fails because the monitor does not
+/// listen yet. Nothing has run, so that another try is safe.
+async fn attach_to(
+    engine: &Engine,
+    name: &str,
+    options: AttachContainerOptions,
+) -> Result<AttachContainerResults, EngineError> {
+    let mut tries_left = MAX_ATTACHES;
+    loop {
+        tries_left -= 1;
+        match engine.docker.attach_container(name, Some(options.clone())).await {
+            Err(Error::DockerResponseServerError {
+                status_code: 500.., ..
+            }) if tries_left > 0 => {
+                sleep(ATTACH_PAUSE).await;
+            }
+            attached => return attached.map_err(|error| EngineError::of("attach to the container", error)),
+        }
+    }
+}
+
 /// Starts a container, gives it its input, and returns how it ended.
 async fn attend(
     engine: &Engine,
@@ -148,15 +173,12 @@ async fn attend(
     limits: &ProgramLimits,
     dispatch: &Dispatch,
 ) -> Result<RunResult, EngineError> {
-    const ATTACH: &str = "attach to the container";
     // Two connections: podman loses output on a connection whose input the program has not read.
     let attach = AttachContainerOptionsBuilder::new().stream(true);
     let for_output = attach.clone().stdout(true).stderr(true).build();
     let for_input = attach.stdin(true).build();
-    let output = engine.docker.attach_container(name, Some(for_output)).await;
-    let output = output.map_err(|error| EngineError::of(ATTACH, error))?.output;
-    let input = engine.docker.attach_container(name, Some(for_input)).await;
-    let input = input.map_err(|error| EngineError::of(ATTACH, error))?.input;
+    let output = attach_to(engine, name, for_output).await?.output;
+    let input = attach_to(engine, name, for_input).await?.input;
     dispatch.sent();
     let started = engine
         .docker

@@ -2,7 +2,10 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use serde_json::{Value, json};
@@ -28,6 +31,8 @@ pub(crate) struct Script {
     pub(crate) has_image: bool,
     pub(crate) create: (u16, Value),
     pub(crate) start: (u16, Value),
+    /// Number of requests to attach that fail first.
+    pub(crate) n_failed_attaches: usize,
     /// Output: the stream, and bytes.
     pub(crate) output: Vec<(u8, Vec<u8>)>,
     /// `true` if the container runs until it is killed.
@@ -46,6 +51,7 @@ impl Default for Script {
             has_image: true,
             create: (201, json!({"Id": "c0ffee", "Warnings": []})),
             start: (204, Value::Null),
+            n_failed_attaches: 0,
             output: vec![(1, b"done\n".to_vec())],
             hangs: false,
             exit_code: 0,
@@ -75,6 +81,7 @@ pub(crate) struct FakeEngine {
 
 struct State {
     script: Script,
+    n_attaches: AtomicUsize,
     requests: mpsc::UnboundedSender<Request>,
     may_create: watch::Receiver<bool>,
     has_image: watch::Sender<bool>,
@@ -93,6 +100,7 @@ impl FakeEngine {
         let state = Arc::new(State {
             has_image: watch::Sender::new(script.has_image),
             script,
+            n_attaches: AtomicUsize::new(0),
             requests: sender,
             may_create: receiver,
             is_started: watch::Sender::new(false),
@@ -179,7 +187,9 @@ async fn serve(state: Arc<State>, stream: UnixStream) -> Option<()> {
             body,
         });
     }
-    match is_attach {
+    let is_attached =
+        is_attach && state.n_attaches.fetch_add(1, Ordering::SeqCst) >= state.script.n_failed_attaches;
+    match is_attached {
         true => attach(&state, stream, &line).await,
         false => {
             let (status, answer) = answer(&state, &line).await;
@@ -276,6 +286,7 @@ async fn answer(state: &State, line: &str) -> (u16, Value) {
             let _ = may_create.wait_for(|may_create| *may_create).await;
             script.create.clone()
         }
+        ("POST", path) if path.ends_with("/attach") => (500, json!({"message": "no such socket"})),
         ("GET", "/containers/json") => (200, script.containers.clone()),
         ("POST", path) if path.ends_with("/start") => {
             state.is_started.send_replace(true);

@@ -293,6 +293,26 @@ async fn an_engine_that_refuses_has_not_started_anything() {
     assert_eq!(mark, DispatchState::NotSent);
 }
 
+/// Podman fails so at times; nothing has run then.
+#[tokio::test]
+async fn an_engine_that_cannot_attach_is_asked_again() {
+    for (n_failed_attaches, works) in [(1, true), (2, true), (3, false)] {
+        let mut engine = FakeEngine::start(Script {
+            n_failed_attaches,
+            ..Script::default()
+        });
+        let (reply, mark) = call_with_mark(&tool(&engine, json!({})), json!({})).await;
+        assert_eq!(reply.is_ok(), works, "{reply:?}");
+        if !works {
+            let error = failure(reply, ErrorKind::Unavailable);
+            let expected = "the container engine could not attach to the container: no such socket";
+            assert_eq!(error.message(), expected);
+            assert_eq!(mark, DispatchState::NotSent);
+        }
+        engine.next("DELETE /v1.41/containers/toolplane-").await;
+    }
+}
+
 #[tokio::test]
 async fn too_much_output_ends_the_container() {
     let flood = vec![
