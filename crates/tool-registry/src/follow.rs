@@ -29,6 +29,13 @@ pub(crate) async fn follow(
 /// are in one next snapshot: with many servers that start at the same time, one for each would take longer than the starts.
 pub(crate) async fn refresh(registry: Weak<Shared>, mut changes: watch::Receiver<()>) {
     while changes.changed().await.is_ok() {
+        let Some(pins) = registry
+            .upgrade()
+            .map(|shared| shared.parts.load().pins.store().clone())
+        else {
+            return;
+        };
+        pins.ready().await;
         match registry.upgrade() {
             Some(shared) => Registry(shared).refresh(),
             None => return,

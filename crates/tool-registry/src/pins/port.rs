@@ -33,6 +33,11 @@ pub trait Pins: Send + Sync {
     /// Returns the pins as they were last read or written. Cheap: no I/O.
     fn snapshot(&self) -> Arc<PinSet>;
 
+    /// Waits until [`Pins::snapshot`] blocks nobody. Default: it never does. For a storage that is still being read.
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(ready(()))
+    }
+
     /// Records the definitions of first use. Never replaces a pin of the same key. Returns at once, with the pins in the
     /// snapshot; a durable storage writes them later, at the latest in [`Pins::flush`], and a failure costs the next run a first use.
     fn add_first_used(&self, pins: Vec<Pin>);

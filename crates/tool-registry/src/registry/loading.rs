@@ -76,6 +76,8 @@ impl Registry {
             if *self.0.recalled.borrow() == done {
                 return;
             }
+            // A snapshot of kept lists needs the pins, and may not block a thread that runs tasks.
+            parts.pins.store().ready().await;
             // The guard makes one snapshot of all sources, not one for each.
             let guard = RecallGuard::begin(self);
             join_all(parts.sources.iter().map(|source| source.recall())).await;

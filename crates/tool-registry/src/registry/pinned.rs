@@ -95,7 +95,8 @@ impl Registry {
 impl Shared {
     /// Reports the definitions that are withheld now and were not in any of the other snapshots.
     pub(crate) fn report_withheld(&self, others: &[&Snapshot], now: &Snapshot) {
-        if now.withheld().is_empty() {
+        // Without the pins, everything is withheld, and the failure is reported once by whoever reads them.
+        if now.withheld().is_empty() || now.pins.is_unknown() {
             return;
         }
         let mut known = HashMap::<_, Vec<_>>::new();

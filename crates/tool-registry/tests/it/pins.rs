@@ -1,12 +1,17 @@
 //! Pins of definitions: first use, locked sources, withheld changes, and their acceptance.
 
-use std::sync::{Arc, Mutex, atomic::AtomicUsize};
+use std::{
+    sync::{Arc, Mutex, atomic::AtomicUsize},
+    time::Duration,
+};
 
 use raw_json::RawJson;
 use serde_json::{Value, json};
-use tool_core::{Catalogue, DefinitionState, Descriptor, Feature, Origin, PinMode, Source};
+use tokio::{sync::watch, time::timeout};
+use tool_core::{BoxFuture, Catalogue, DefinitionState, Descriptor, Feature, Origin, PinMode, Source};
 use tool_registry::{
-    MemoryPins, OnDefinitionChange, Pin, PinKey, PinPolicy, PinSet, Pins, Registry, RegistryParts, Snapshot,
+    MemoryPins, OnDefinitionChange, Pin, PinKey, PinPolicy, PinSet, Pins, PinsError, Registry, RegistryParts,
+    Snapshot,
 };
 use tool_testkit::{ScriptedExecutor, TestTool};
 
@@ -283,6 +288,59 @@ async fn nothing_is_accepted_without_the_pins() {
     server.offer(vec![described("read", "Is.")]);
     assert_eq!(withheld(&*registry.load().await), ["s__read"]);
     assert!(store.snapshot().is_empty());
+}
+
+/// Pins that are being read. A test fails if they are asked for before.
+#[derive(Default)]
+struct LatePins {
+    is_read: watch::Sender<bool>,
+    pins: MemoryPins,
+}
+
+impl Pins for LatePins {
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        let mut is_read = self.is_read.subscribe();
+        Box::pin(async move {
+            let _ = is_read.wait_for(|is_read| *is_read).await;
+        })
+    }
+
+    fn snapshot(&self) -> Arc<PinSet> {
+        assert!(*self.is_read.borrow(), "a thread of the runtime would be blocked");
+        self.pins.snapshot()
+    }
+
+    fn add_first_used(&self, pins: Vec<Pin>) {
+        self.pins.add_first_used(pins);
+    }
+
+    fn accept(&self, pins: Vec<Pin>) -> BoxFuture<'_, Result<(), PinsError>> {
+        self.pins.accept(pins)
+    }
+
+    fn refresh(&self) -> BoxFuture<'_, Result<bool, PinsError>> {
+        self.pins.refresh()
+    }
+}
+
+/// The task that reads the pins may be one that only the blocked thread would run.
+#[tokio::test(start_paused = true)]
+async fn nobody_asks_for_pins_that_are_not_read() {
+    let server = server("s");
+    let pins = Arc::new(LatePins::default());
+    let policy = PinPolicy::new(pins.clone()).with_mode(PinMode::FirstUse);
+    let registry = registry(&server, policy);
+    registry.follow();
+    server.offer(vec![described("read", "Is.")]);
+    let early = timeout(Duration::from_secs(60), registry.recall()).await;
+    assert!(early.is_err(), "it waits without blocking");
+    assert!(offered(&registry.snapshot()).is_empty());
+    let mut changes = registry.changes();
+    changes.mark_unchanged();
+    pins.is_read.send_replace(true);
+    changes.changed().await.expect("the registry is there");
+    assert_eq!(offered(&registry.snapshot()), ["s__read"]);
+    registry.recall().await;
 }
 
 /// A confirmed list that equals the kept one is pinned too.

@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use tokio::sync::{Notify, watch};
+use tokio::{
+    sync::{Notify, watch},
+    task::block_in_place,
+};
 use toolplane::{Pin, PinSet, Pins, PinsError, core::BoxFuture};
 
 /// [`Pins`] that a task reads. Whoever needs them waits, which blocks the thread.
@@ -56,8 +59,15 @@ impl PendingPins {
     }
 
     fn wait(&self) -> Result<&Arc<dyn Pins>, PinsError> {
-        self.begin();
-        self.read.wait().as_ref().map_err(Clone::clone)
+        let read = match self.read.get() {
+            Some(read) => read,
+            None => {
+                self.begin();
+                // The task that reads may be one that only this thread would run next.
+                block_in_place(|| self.read.wait())
+            }
+        };
+        read.as_ref().map_err(Clone::clone)
     }
 }
 
@@ -78,6 +88,13 @@ impl Drop for Unread {
 }
 
 impl Pins for PendingPins {
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            // Whoever needs them learns of a failure.
+            let _ = self.finished().await;
+        })
+    }
+
     fn snapshot(&self) -> Arc<PinSet> {
         match self.wait() {
             Ok(pins) => pins.snapshot(),
