@@ -10,11 +10,11 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use toolplane::store_sqlite::{Database as _, SqliteOptions, sqlite_store};
 
 use crate::{
     binary::{BINARY, Place, end_of, eventually},
     serve::Served,
+    stores::spoil_pins,
 };
 
 const TRUTH: &str = "Says what it is told";
@@ -284,18 +284,7 @@ fn nothing_is_kept_with_authentication_or_without_kept_lists() {
 fn a_gateway_that_cannot_read_the_accepted_definitions_ends() {
     let place = place("store: {sqlite: toolplane.db}\n");
     keep_a_lie(&place, &[]);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
-        let store = sqlite_store(SqliteOptions::new(place.path().join("toolplane.db")));
-        let mut transaction = store.database().write().await.unwrap();
-        let row =
-            "INSERT INTO pins (source, feature, name, digest, is_exact) VALUES ('s', 'unheard of', 'n', '', 0)";
-        transaction.execute(row, Vec::new()).await.unwrap();
-        transaction.commit().await.unwrap();
-    });
+    spoil_pins(&place, "toolplane.db");
     let mut session = Session::start(&place, &[]);
     let call = json!({"name": "inner__say", "arguments": {}});
     session.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call}));

@@ -287,23 +287,28 @@ parameters: [{name: query, type: string, required: true}]
     }
 }
 
-/// A gateway that does not know which definitions were accepted offers nothing: it does not start.
-#[test]
-fn a_gateway_without_the_accepted_definitions_does_not_start() {
-    let place = Place::with(&configuration("{sqlite: tools.db}"));
-    publish(&place, &greet(&place, "1.0.0", "hello", ANY));
+/// Makes the accepted definitions in a database unreadable.
+pub(crate) fn spoil_pins(place: &Place, database: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {
-        let store = sqlite_store(SqliteOptions::new(place.path().join("tools.db")));
+        let store = sqlite_store(SqliteOptions::new(place.path().join(database)));
         let mut transaction = store.database().write().await.unwrap();
         let row =
             "INSERT INTO pins (source, feature, name, digest, is_exact) VALUES ('s', 'unheard of', 'n', '', 0)";
         transaction.execute(row, Vec::new()).await.unwrap();
         transaction.commit().await.unwrap();
     });
+}
+
+/// A gateway that does not know which definitions were accepted offers nothing: it does not start.
+#[test]
+fn a_gateway_without_the_accepted_definitions_does_not_start() {
+    let place = Place::with(&configuration("{sqlite: tools.db}"));
+    publish(&place, &greet(&place, "1.0.0", "hello", ANY));
+    spoil_pins(&place, "tools.db");
     let served = place.run(&["serve", "--stdio"]);
     assert_eq!((served.code, &*served.stdout), (6, ""), "{served:?}");
     let expected = ["accepted definitions cannot be read", "unknown kind `unheard of`"];
